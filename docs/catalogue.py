@@ -104,6 +104,7 @@ def systems() -> Iterator[wiring.Component]:
         yield Router(router.replace(link=link, routing=name, ports=5, vl_selection=selection))
     plain_router = router.replace(link=router.link.replace(restart=False), output_buffer_flits=4)
     yield Router(plain_router.replace(pipelined=True))
+    yield Router(plain_router.replace(routing="table", multicast_nodes=4))
     yield Router(router.replace(vl_selection="any"))
     managed = router.replace(link=LinkConfig(flit_bits=64, vls=16), management=True, routing="table")
     yield Router(managed.replace(activity_counters=True))

@@ -36,7 +36,7 @@ def with_routing(network: Measured) -> RouterConfig:
     if own and not fault:
         return own
     if len(network.coordinates) != network.routers:
-        if fits_source_routes(network):
+        if fits_source_routes(network) and not router.multicast_nodes:
             return router.replace(routing="source")
         rows = max(router.forwarding_entries, len(network.nodes))
         return router.replace(routing="table", forwarding_entries=rows)
@@ -49,7 +49,8 @@ def with_routing(network: Measured) -> RouterConfig:
             )
         selection = "routing" if router.vl_selection == "same" else router.vl_selection
         return router.replace(routing="torus", vl_selection=selection)
-    return router.replace(routing="source" if fits_source_routes(network) else "dimension_order")
+    by_source = fits_source_routes(network) and not router.multicast_nodes
+    return router.replace(routing="source" if by_source else "dimension_order")
 
 
 def _longest_link(network: Topology) -> int:

@@ -15,6 +15,7 @@ from .fault_link import FAULT_CONTROL, FAULT_COUNTS, FaultLink, FaultPlace
 from .link import LinkSignature
 from .register_port import PROCESSOR_REQUEST, PROCESSOR_RESPONSE
 from .router.agent import has_agent
+from .router.multicast.sets import reach_of
 from .router.router import DROPPED_BITS
 from .router.routing import Topology, routing_class
 
@@ -101,6 +102,8 @@ class NetworkComponent(wiring.Component):
             position = routing_class(network.router).position_layout
             if position is not None:
                 pins["i_position"] = Const(network.position(router), position.size)
+            for port, behind in enumerate(reach_of(network, router)):
+                pins[f"i_reach__{port}"] = Const(behind, network.router.multicast_nodes)
             for port in range(network.router.ports):
                 place = (router, port)
                 ends: dict[str, Any] = {}

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from .base import Config
-from .link import LinkConfig
+from .link import ROUTE_BITS, WORD_ROUTE_BITS, LinkConfig
 
 __all__ = ["SERVICE_LEVELS", "RouterConfig"]
 
@@ -105,6 +105,12 @@ class RouterConfig(Config):
         lt=1 << 30,
         description="energy credits that a router lends to a neighbour at a time; 0: none",
     )
+    multicast_nodes: int = Field(
+        0,
+        ge=0,
+        lt=ROUTE_BITS,
+        description="nodes from 0 on that one packet can go to as a set, a copy each (docs/router.md); 0: no multicast",
+    )
     status_outputs: bool = Field(
         False, description="outputs for injection control: free VLs of each output, full input buffers"
     )
@@ -125,6 +131,8 @@ class RouterConfig(Config):
             )
         if self.pipelined:
             self._check_pipelined()
+        if self.multicast_nodes:
+            self._check_multicast()
         if self.power_budget:
             self._check_power()
         elif self.power_share or self.power_weights:
@@ -199,6 +207,36 @@ class RouterConfig(Config):
                 f"pipelined = True: output_buffer_flits = {self.output_buffer_flits}: leave it out, as a pipelined "
                 "router has no output buffers"
             )
+
+    def _check_multicast(self) -> None:
+        """Raises ValueError for what a router with multicast does not have, and for sets that no header holds."""
+        for name, value, only in (
+            ("pipelined", self.pipelined, False),
+            ("allocator", self.allocator, "separable"),
+            ("vl_arbiter", self.vl_arbiter, "round_robin"),
+            ("vl_selection", self.vl_selection, "same"),
+            ("header_lookahead", bool(self.header_lookahead), False),
+            ("management", self.management, False),
+            ("activity_counters", self.activity_counters, False),
+            ("status_outputs", self.status_outputs, False),
+            ("power_budget", self.power_budget, 0),
+            ("link.restart", bool(self.link.restart), False),
+        ):
+            if value != only:
+                raise ValueError(
+                    f"multicast_nodes = {self.multicast_nodes}: {name} = {value!r}: must be {only!r}"
+                )
+        most = (WORD_ROUTE_BITS if self.link.flit_bits == 32 else ROUTE_BITS) - 1
+        if self.multicast_nodes > most:
+            raise ValueError(
+                f"multicast_nodes = {self.multicast_nodes}: the route of {self.link.flit_bits}-bit flits names at "
+                f"most {most}"
+            )
+
+    @cached_property
+    def multicast_flits(self) -> int:
+        """The longest packet that may go to several nodes, flits: it must fit into every buffer whole."""
+        return min(self.input_buffer_flits, self.output_buffer_flits)
 
     @cached_property
     def initial_power_weights(self) -> tuple[int, ...]:

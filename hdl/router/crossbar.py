@@ -14,6 +14,7 @@ from ..config import RouterConfig
 from ..working import works_when
 from .allocators import allocator_class
 from .flit import BufferedFlitLayout, route_field
+from .multicast.crossing import Crossing, keep_reached
 from .routing import routing_class
 from .scheduler import has_tables, table_members, weighs_outputs
 
@@ -51,6 +52,8 @@ class CrossbarStage(wiring.Component):
     - `output_vl` (in, P x `vls`), only if outputs choose by VL and packets may change theirs: as in `Allocator`.
     - `closed` (in), `waits` (out), only with `RouterConfig.power_budget`: no flit may cross in this cycle; one could
       but for that.
+    - `reach` (in, P x `multicast_nodes`), only with multicast: as in `RouteStage`. A VL may hold several outputs, and
+      its flit leaves when it has gone to all of them (`Crossing`). In a header's set those behind the output stay.
     - `new_route` with the input's number (in), only for inputs where the routing function changes the route. They are
       the low bits that the header's route is to have.
     - `table`, `output_table` (in, P x `TableSignature`), only if the VL arbiter has tables: those of the inputs'
@@ -90,6 +93,7 @@ class CrossbarStage(wiring.Component):
                 for i in routing_class(config).rewrites_at(config)
             }
             | ({"closed": In(1), "waits": Out(1)} if config.power_budget else {})
+            | ({"reach": In(config.multicast_nodes).array(ports)} if config.multicast_nodes else {})
             | table_members(config, ports)
             | table_members(config, ports, name="output_table")
         )
@@ -112,12 +116,17 @@ class CrossbarStage(wiring.Component):
                 wiring.connect(m, wiring.flipped(self.output_table[i]), allocator.output_table[i])
         crossing: list[Value] = []
         ready: list[Value] = []
+        several = self._config.multicast_nodes > 0
         for i in ports:
+            accepted = allocator.accepted[i]
+            crossed = Crossing(m, i, self._config, self.holds[i]) if several else None
             for p in ports:
                 goes = self.non_empty[i] & self.holds[i][p] & ~self.full[i][p]
                 if self._config.power_budget:
                     ready.append(goes.any())
                     goes = goes & ~self.closed.replicate(link.vls)
+                if crossed:
+                    goes = goes & ~crossed.sent[p]
                 m.d.comb += allocator.request[i][p].eq(goes)
             throw = Signal(link.vls, name=f"throw_{i}")
             m.d.comb += [
@@ -125,7 +134,11 @@ class CrossbarStage(wiring.Component):
                 allocator.alone[i].eq(throw),
                 allocator.tail[i].eq(self.flit[i].tail),
                 self.read_select[i].eq(allocator.select[i]),
-                self.pop[i].eq(allocator.accepted[i]),
+                self.pop[i].eq(
+                    crossed.add(allocator.select[i], accepted, [grant[i] for grant in allocator.grant])
+                    if crossed
+                    else accepted
+                ),
                 self.thrown[i].eq((allocator.select[i] & throw).any()),
                 self.dropped[i].eq((self.done[i] & self.drop[i]).any()),
             ]
@@ -133,7 +146,7 @@ class CrossbarStage(wiring.Component):
                 m.d.comb += self.done[i].eq(allocator.select[i])
             m.submodules[f"from_{i}"] = leaving = Module()
             flit: data.View = Signal(layout, name=f"flit_{i}")
-            works_when(leaving, self.pop[i])
+            works_when(leaving, accepted if several else self.pop[i])
             leaving.d.comb += flit.eq(self.flit[i])
             if routing_class(self._config).strips:
                 strip: Value = self.flit[i].head
@@ -161,4 +174,6 @@ class CrossbarStage(wiring.Component):
             else:
                 chosen = reduce(or_, [Mux(allocator.grant[p][i], crossing[i], 0) for i in ports])
             coming.d.comb += Cat(self.write_vl[p], self.write_data[p]).eq(chosen)
+            if several:
+                keep_reached(coming, self._config, chosen[link.vl_bits :], self.write_data[p], self.reach[p])
         return m

@@ -7,6 +7,7 @@ from amaranth.lib import data
 
 from ..config import WORD_ROUTE_BITS, LinkConfig, RouterConfig
 from ..packet import HEADER_LAYOUT
+from .multicast.sets import set_mark
 from .routing import routing_class
 
 __all__ = ["BufferedFlitLayout", "RouteLayout", "route_field"]
@@ -28,13 +29,17 @@ class BufferedFlitLayout(data.StructLayout):
 class RouteLayout(data.StructLayout):
     """The low bits of `BufferedFlitLayout`, up to the last one that the routing function looks at.
 
-    Members: `head`, `tail`, `kind`, `service_level`, `route` (`RoutingFunction.route_bits`).
+    Members: `head`, `tail`, `kind`, `service_level`, `route` (`RoutingFunction.route_bits`, or with multicast up to the
+    mark of a set).
     """
 
     def __init__(self, config: RouterConfig) -> None:
         members = {"head": 1, "tail": 1}
         members |= {name: HEADER_LAYOUT[name].width for name in ("kind", "service_level")}
-        super().__init__(members | {"route": unsigned(routing_class(config).route_bits(config))})
+        bits = routing_class(config).route_bits(config)
+        if config.multicast_nodes:
+            bits = set_mark(config) + 1
+        super().__init__(members | {"route": unsigned(bits)})
         assert self["route"].offset == 2 + _ROUTE.offset
 
 

@@ -34,6 +34,8 @@ class ReceiveStage(wiring.Component):
     - `refused` (out, `GUARD_BITS`), only with `LinkConfig.guard_cycles`: flits that were thrown away as they came since
       reset, modulo 2^16. There was no room for them, or the link was down.
     - `full` (out, `vls`), only with `RouterConfig.status_outputs`: VLs whose buffer is full.
+    - `again` (in, `vls`), only with `RouterConfig.multicast_nodes`: VLs whose packet is to be read once more. Its flits
+      stay, and no credit goes out for them. Behind its tail its head is read again.
     - `headers` (out), only with `looks_ahead`: VLs that have a header which was not yet taken.
     - `header_take` (in), only with `looks_ahead`: the header that is seen is taken.
 
@@ -54,6 +56,8 @@ class ReceiveStage(wiring.Component):
         ahead = {"headers": Out(vls), "header_take": In(1)} if looks_ahead(config) else {}
         if config.status_outputs:
             more |= {"full": Out(vls)}
+        if config.multicast_nodes:
+            more |= {"again": In(vls)}
         super().__init__(
             {
                 "rx": In(LinkSignature(config.link)),
@@ -83,6 +87,7 @@ class ReceiveStage(wiring.Component):
             depth=depth,
             peek=None if ahead else slice(0, route.size),
             memory=memory,
+            rewinds=self._config.multicast_nodes > 0,
         )
         arrival: data.View = Signal(FlitLayout(link))
         if buffer.rests:
@@ -129,5 +134,14 @@ class ReceiveStage(wiring.Component):
             ]
         else:
             queues.d.comb += [buffer.peek_select.eq(self.header_select), self.header.eq(buffer.peek_data)]
-        m.d.sync += [self.rx.credit_valid.eq(self.pop), self.rx.credit_vl.eq(buffer.read_vl)]
+        frees: Value = self.pop
+        if self._config.multicast_nodes:
+            again = Signal()
+            queues.d.comb += [
+                again.eq((self.read_select & self.again).any()),
+                buffer.mark.eq(buffer.read_data.head),
+                buffer.rewind.eq(again & buffer.read_data.tail),
+            ]
+            frees = self.pop & ~again
+        m.d.sync += [self.rx.credit_valid.eq(frees), self.rx.credit_vl.eq(buffer.read_vl)]
         return m

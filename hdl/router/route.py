@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -16,6 +16,7 @@ from ..packet import HEADER_LAYOUT, Kind
 from ..working import works_when
 from .adaptive.random import add_random
 from .flit import RouteLayout
+from .multicast.sets import set_mark
 from .routing import LOAD_BITS, TableWriteSignature, routing_class
 from .scheduler import looks_ahead
 from .vl_buffer import encode
@@ -34,6 +35,9 @@ class RouteStage(wiring.Component):
     - It brings data on the control VL.
     - It wants the management port on another VL.
     - Stage 3 has no output VL for it (`refused`).
+
+    With `RouterConfig.multicast_nodes` a packet whose route is marked as a set (`multicast/sets.py`) wants all ports
+    that lead to a node of its set. It is thrown away if there is none.
 
     With a management port, probes and releases on the control VL go to port 0. There the router's agent reads them and
     sends them on. At port 0 itself they go where their route leads.
@@ -58,7 +62,9 @@ class RouteStage(wiring.Component):
     - `loads` (in, P x `LOAD_BITS`), only there and only if the function goes by them.
     - `refused` (in): that packet is to be dropped.
     - `want` (out, P): `want[p]`, VLs that wait for their output VL at port p; registers.
-    - `taken` (in): VLs that are given their output VL in this cycle; they stop waiting.
+    - `taken` (in): VLs that are given their output VL in this cycle; they stop waiting. With multicast it is an array
+      of P, as a packet goes on waiting for other ports.
+    - `reach` (in, P x `multicast_nodes`), only with multicast: the nodes behind each port.
     - `drop` (out): VLs whose packet at the front is thrown away.
     - `done` (in): VLs whose tail leaves the buffer.
     - `position` (in, its `position_layout`), only if the routing function has one.
@@ -83,10 +89,12 @@ class RouteStage(wiring.Component):
             "service_level": Out(HEADER_LAYOUT["service_level"].width),
             "refused": In(1),
             "want": Out(vls).array(ports),
-            "taken": In(vls),
+            "taken": In(vls).array(ports) if config.multicast_nodes else In(vls),
             "drop": Out(vls),
             "done": In(vls),
         }
+        if config.multicast_nodes:
+            members["reach"] = In(config.multicast_nodes).array(ports)
         if self._routing.changes_vl:
             members["found_vl"] = Out(config.link.vl_bits)
         self._rewrites = in_port in self._routing.rewrites_at(config)
@@ -115,7 +123,9 @@ class RouteStage(wiring.Component):
         # All but the choice follows a header, or changes the registers.
         m.submodules.decision = decision = Module()
         routed, asking, chosen, control = Signal(vls), Signal(vls), Signal(vls), Signal()
-        works_when(decision, chosen, self.taken, self.done)
+        several = config.multicast_nodes > 0
+        taken = list(self.taken) if several else [self.taken] * ports
+        works_when(decision, chosen, *(taken if several else taken[:1]), self.done)
         doomed: Value = self.drop
         if looks_ahead(config):
             # A packet behind one that still crosses is thrown away only then.
@@ -156,7 +166,13 @@ class RouteStage(wiring.Component):
             if self._routing.uses_loads:
                 m.d.comb += [mine.eq(load) for mine, load in zip(routing.loads, self.loads, strict=True)]
         port, allowed = Signal(ports), Signal()
-        decision.d.comb += [port.eq(routing.port & self.connected), allowed.eq(header.head & ~self.refused)]
+        routed_to: Value = routing.port
+        if several:
+            behind = (header.route[: config.multicast_nodes] & nodes for nodes in self.reach)
+            routed_to = Mux(
+                header.route[set_mark(config)], Cat(nodes.any() for nodes in behind), routing.port
+            )
+        decision.d.comb += [port.eq(routed_to & self.connected), allowed.eq(header.head & ~self.refused)]
         if config.control_vl is not None:
             data_kind = Signal()
             decision.d.comb += data_kind.eq(header.kind == Kind.DATA.value)
@@ -179,7 +195,7 @@ class RouteStage(wiring.Component):
             found = Signal(vls, name=f"found_{p}")
             with decision.If(self.found_port[p]):
                 decision.d.comb += found.eq(chosen)
-            decision.d.sync += self.want[p].eq((self.want[p] & ~self.taken) | found)
+            decision.d.sync += self.want[p].eq((self.want[p] & ~taken[p]) | found)
         lost = Signal(vls)
         with decision.If(~known):
             decision.d.comb += lost.eq(chosen)

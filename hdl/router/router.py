@@ -21,6 +21,7 @@ from .allocators import allocator_class
 from .crossbar import CrossbarStage
 from .drop_report import DropReports
 from .management import MANAGEMENT_BUFFER_FLITS, ManagementPort
+from .multicast.join import add_multicast, same_vl_allocation, taken_wires
 from .pipelined.join import add_pipelined_stages
 from .power_herd import add_power_herd, power_members
 from .receive import ReceiveStage
@@ -67,6 +68,8 @@ class Router(wiring.Component):
     - `agent` (in, `ProcessorSignature`), only if there is anything to set or read (`has_agent`): registers and
       management port (`AgentPort`).
     - `position` (in, its `position_layout`), only if the routing function has one: a constant of the instance.
+    - `reach` (in, P x `multicast_nodes`), only with `RouterConfig.multicast_nodes`: for each port the nodes whose
+      packets leave by it (`reach_of`); a constant of the instance. No node is behind two ports.
 
     With `RouterConfig.status_outputs` there are `status_members` (`status.py`), too, and with `power_budget` the
     `power_members` (`power_herd.py`). Then a flit waits for energy credits, too, and latencies are longer.
@@ -130,6 +133,8 @@ class Router(wiring.Component):
             members["agent"] = In(ProcessorSignature())
         if self._routing.position_layout is not None:
             members["position"] = In(self._routing.position_layout)
+        if config.multicast_nodes:
+            members["reach"] = In(config.multicast_nodes).array(ports)
         if skippable:
             members["quiet"] = Out(1)
         if config.link.guard_cycles:
@@ -154,7 +159,7 @@ class Router(wiring.Component):
             add_pipelined_stages(m, self)
             return m
         same_vl = config.vl_selection == "same"
-        allocation = VlAllocationStage(config) if same_vl else VlSelectionStage(config)
+        allocation = same_vl_allocation(config) if same_vl else VlSelectionStage(config)
         m.submodules.vl_allocation = allocation
         m.submodules.crossbar = crossbar = CrossbarStage(config)
         # The management port is inside: it is reset with the router.
@@ -182,7 +187,7 @@ class Router(wiring.Component):
                 route.header.eq(receive.header),
                 # Stage 2 to 3.
                 *(want.eq(mine) for want, mine in zip(allocation.want[i], route.want, strict=True)),
-                route.taken.eq(allocation.taken[i]),
+                *taken_wires(config, route, allocation, i),
                 route.held.eq(allocation.held[i]),
                 # Stages 1 to 3 to 4, and the tails that end a packet's hold.
                 crossbar.non_empty[i].eq(receive.non_empty),
@@ -233,6 +238,7 @@ class Router(wiring.Component):
                 m.d.comb += receive.header_take.eq(route.header_select.any())
             if self._routing.position_layout is not None:
                 m.d.comb += route.position.eq(self.position)
+        add_multicast(m, self, receivers, routers, allocation, crossbar, transmitters)
         add_adaptive(m, self, routers, allocation, crossbar, transmitters)
         moved, managing = Signal(), Signal()
         restarting = [part.restarting for part in (*receivers, *transmitters) if hasattr(part, "restarting")]

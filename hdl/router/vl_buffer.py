@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from amaranth import Cat, Module, Signal, Value, unsigned
+from amaranth import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.hdl import ShapeLike
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
@@ -45,6 +45,7 @@ class VlBuffer(wiring.Component):
     - `depth`: items a VL, at least 2; ConfigError below that.
     - `peek`: a slice of the item's bits that can be read by a second reader; None for no such port.
     - `memory`: `auto`, or `distributed` for a memory that is read at once at any size. The members behave alike.
+    - `rewinds`: items can be read again. Then the memory is `distributed`, and `full` means nothing.
 
     Members:
 
@@ -59,6 +60,10 @@ class VlBuffer(wiring.Component):
     - `pop` (in): take that item off; only with one bit of `read_select` set, and that VL not empty.
     - `peek_select` (in, `vls`), only with `peek`: one-hot, a VL.
     - `peek_data` (out), only with `peek`: that slice of the bits of that VL's oldest item, in the same cycle.
+
+    - `mark`, `rewind` (in), only with `rewinds`: the item that is popped is the first, or the last, of those to be read
+      again. After `rewind` the VL is as before the pop with its last `mark`. Until the items are read for the last time
+      their places are not free: the writer must not write more than `depth` of what has a place.
 
     Latency: 1 cycle from write to read. Throughput: 1 item a cycle, at any depth, also with write and pop of one VL.
     Reset: all VLs are empty; the contents of the memory stay as they are, and cannot be reached.
@@ -78,13 +83,14 @@ class VlBuffer(wiring.Component):
         depth: int,
         peek: slice | None = None,
         memory: Literal["auto", "distributed"] = "auto",
+        rewinds: bool = False,
     ) -> None:
         if depth < 2:
             raise ConfigError(f"VlBuffer: depth = {depth}: at least 2")
         self._shape, self._vls, self._depth, self._peek = shape, vls, depth, peek
-        self._distributed = memory == "distributed"
+        self._distributed, self._rewinds = memory == "distributed", rewinds
         self._in_block_ram = (
-            memory == "auto" and vls > 1 and vls << (depth - 1).bit_length() >= BLOCK_RAM_ROWS
+            memory == "auto" and not rewinds and vls > 1 and vls << (depth - 1).bit_length() >= BLOCK_RAM_ROWS
         )
         self.rests = not self._in_block_ram
         self._vl_bits = max(1, (vls - 1).bit_length())
@@ -101,6 +107,8 @@ class VlBuffer(wiring.Component):
         }
         if peek is not None:
             members |= {"peek_select": In(vls), "peek_data": Out(peek.stop - peek.start)}
+        if rewinds:
+            members |= {"mark": In(1), "rewind": In(1)}
         super().__init__(members)
 
     def elaborate(self, platform: object) -> Module:
@@ -111,7 +119,7 @@ class VlBuffer(wiring.Component):
 
         # `tail` is where the next item of a VL goes, `front` where its oldest one is.
         m.submodules.tail = tail = VlPointers(vls=vls, modulus=depth, reads=1)
-        m.submodules.front = front = VlPointers(vls=vls, modulus=depth, reads=1 + peeks)
+        m.submodules.front = front = VlPointers(vls=vls, modulus=depth, reads=1 + peeks, loads=self._rewinds)
         m.d.comb += [
             self.read_vl.eq(encode(self.read_select, vl_bits)),
             tail.step.eq(self.write_valid),
@@ -134,7 +142,8 @@ class VlBuffer(wiring.Component):
             m.d.comb += written.eq(1 << self.write_vl)
         with m.If(self.pop):
             m.d.comb += popped.eq(self.read_select)
-        with m.If(last):
+        # What is to be read again stays.
+        with m.If(last & ~self.rewind if self._rewinds else last):
             m.d.comb += emptied.eq(popped)
         with m.If(tail.following == front.read[0]):
             m.d.comb += filled.eq(written)
@@ -144,6 +153,18 @@ class VlBuffer(wiring.Component):
             self.non_empty.eq((self.non_empty & ~emptied) | written),
             self.full.eq((self.full | filled) & ~popped),
         ]
+
+        if self._rewinds:
+            m.submodules.marks = marks = memory.Memory(shape=unsigned(row_bits), depth=max(2, vls), init=[])
+            mark, marked = marks.write_port(), marks.read_port(domain="comb")
+            m.d.comb += [
+                mark.en.eq(self.pop & self.mark),
+                mark.addr.eq(self.read_vl),
+                mark.data.eq(front.here),
+                marked.addr.eq(self.read_vl),
+                front.load.eq(self.rewind),
+                front.target.eq(Mux(self.mark, front.here, marked.data)),
+            ]
 
         peek_vl = Signal(vl_bits)
         if self._peek is not None:

@@ -9,6 +9,7 @@ from lanikai.hdl.link import FlitLayout
 from lanikai.hdl.network import Network
 from lanikai.hdl.register_port import PROCESSOR_REQUEST
 from lanikai.hdl.router.agent import has_agent
+from lanikai.hdl.router.multicast.sets import reach_of
 from lanikai.hdl.router.power_herd import power_signals
 from lanikai.hdl.router.router import DROPPED_BITS, activity_signals, settle_cycles
 from lanikai.hdl.router.router import public_signals as router_signals
@@ -162,13 +163,14 @@ def router_blocks(
     if layout is not None and layout.size > 64:
         raise ConfigError(f"routing {network.router.routing!r}: a position of {layout.size} bits: at most 64")
     position = ("position",) if layout is not None else ()
+    reach = tuple(f"reach__{port}" for port in ports) if network.router.multicast_nodes else ()
     blocks = (
         Block(
             name=name,
             component=component,
             transmit=tuple(f"tx__{port}" for port in ports),
             receive=tuple(f"rx__{port}" for port in ports),
-            fixed=("connected", *position),
+            fixed=("connected", *position, *reach),
             tied=tied,
             outputs={
                 "dropped": Output(input="dropped_sum", kind="sum", bits=DROPPED_BITS),
@@ -200,6 +202,7 @@ def router_instances(network: Network, path: str) -> tuple[Instance, ...]:
         fixed = [network.connected(router)]
         if routing_class(network.router).position_layout is not None:
             fixed.append(network.position(router))
+        fixed += reach_of(network, router)
         if network.router.power_share:
             fixed.append(router)
         block = names[network.credit_flits[router]]

@@ -23,6 +23,8 @@ class DimensionOrderRouting(GridRouting):
     A packet never turns from y to x. So no cycle of channels can wait for each other, whatever the size of the mesh.
     """
 
+    by_place = True
+
     @classmethod
     def decide(cls, config: RouterConfig, arrival: Arrival) -> tuple[int | None, int]:
         """The port along x, then the port along y, then the node's."""

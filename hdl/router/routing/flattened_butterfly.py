@@ -33,6 +33,7 @@ class FlattenedButterflyRouting(ShapedRouting):
     """
 
     shape = FlattenedButterfly
+    by_place = True
     position_layout = data.StructLayout(
         {f"at_{d}": unsigned(DIGIT_BITS) for d in DIMENSIONS}
         | {f"first_{d}": unsigned(PORT_BITS) for d in range(MOST_DIMENSIONS + 1)}

@@ -11,7 +11,7 @@ from amaranth import Module
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from ...config import ConfigError, RouterConfig
+from ...config import ROUTE_BITS, WORD_ROUTE_BITS, ConfigError, RouterConfig
 from ...packet import HEADER_LAYOUT
 from .topology import Topology
 
@@ -109,6 +109,8 @@ class RoutingFunction(wiring.Component):
     - `sees_vl`: the port depends on the VL; packets keep theirs.
     - `changes_vl`: the function chooses the VL, too (`RouterConfig.vl_selection` must be `routing`).
     - `position_layout`, `uses_table`: as above.
+    - `by_place`: the way from a router on depends on the destination alone, and not on the port or VL that a packet
+      came by. Packets to a set of nodes need it (`RouterConfig.multicast_nodes`).
     - `in_order`: packets from node to node on one VL arrive in the order in which they were sent. Whoever needs that
       asks `hdl.network.in_order`.
     - `adaptive`, `options_empty`: see below.
@@ -154,6 +156,7 @@ class RoutingFunction(wiring.Component):
     changes_vl = False
     position_layout: data.StructLayout | None = None
     uses_table = False
+    by_place = False
     in_order = True
     adaptive = False
     options_empty = False
@@ -187,6 +190,11 @@ class RoutingFunction(wiring.Component):
     @classmethod
     def check_config(cls, config: RouterConfig) -> None:
         """Raises ConfigError if a router with `config` cannot have this function. A derived class adds its needs."""
+        if config.multicast_nodes and not cls.by_place:
+            raise ConfigError(
+                f"RouterConfig.multicast_nodes = {config.multicast_nodes}: routing {config.routing!r} does not go by "
+                "the router and the destination alone"
+            )
         selection = f"RouterConfig.vl_selection = {config.vl_selection!r}"
         if cls.changes_vl and config.vl_selection != "routing":
             raise ConfigError(f"{selection}: routing {config.routing!r} chooses the VL: must be 'routing'")
@@ -197,6 +205,12 @@ class RoutingFunction(wiring.Component):
         if config.routing_seed != 1 and not cls.rewrites_at(config):
             raise ConfigError(
                 f"RouterConfig.routing_seed = {config.routing_seed}: routing {config.routing!r} has no random numbers"
+            )
+        seen = WORD_ROUTE_BITS if config.link.flit_bits == 32 else ROUTE_BITS
+        if config.multicast_nodes and cls.route_bits(config) >= seen:
+            raise ConfigError(
+                f"RouterConfig.multicast_nodes = {config.multicast_nodes}: routing {config.routing!r} uses all "
+                f"{seen} route bits of {config.link.flit_bits}-bit flits, and a set needs one for its mark"
             )
         if cls.in_order:
             return

@@ -27,6 +27,7 @@ class HypercubeRouting(ShapedRouting):
     """
 
     shape = Hypercube
+    by_place = True
     position_layout = data.StructLayout({"at": unsigned(NODE_BITS), "last": unsigned(NODE_BITS)})
 
     @classmethod

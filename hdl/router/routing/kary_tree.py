@@ -36,6 +36,7 @@ class KaryTreeRouting(ShapedRouting):
     """
 
     shape = KaryTree
+    by_place = True
     position_layout = data.StructLayout(
         {
             "level": unsigned(LEVEL_BITS),

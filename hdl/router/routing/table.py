@@ -27,6 +27,7 @@ class TableRouting(GivenRouting):
     """
 
     uses_table = True
+    by_place = True
 
     @classmethod
     def check(cls, network: Topology) -> None:

@@ -13,6 +13,7 @@ from amaranth.sim import Simulator
 from lanikai.hdl.link import LinkSignature
 from lanikai.hdl.network import Network
 from lanikai.hdl.network_component import NetworkComponent
+from lanikai.hdl.router.multicast.sets import reach_of
 
 from support.hdl.on_icarus import Pin
 from support.hdl.recorded_network import Recorded, replay
@@ -46,6 +47,8 @@ class JoinedRouters(wiring.Component):
             if hasattr(router, "position"):
                 place = Const(network.position(number), Shape.cast(router.position.shape()).width)
                 m.d.comb += Value.cast(router.position).eq(place)
+            for nodes, behind in zip(getattr(router, "reach", ()), reach_of(network, number), strict=True):
+                m.d.comb += nodes.eq(behind)
             routers.append(router)
         for (one, out), (other, into) in network.neighbours.items():
             wiring.connect(m, routers[one].tx[out], routers[other].rx[into])
