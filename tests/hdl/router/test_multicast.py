@@ -76,22 +76,21 @@ def test_a_saturated_mesh_of_nine_does_not_hang(seed):
 SHUT = 150
 
 
-def behind_a_shut_node() -> list[SetPacket]:
-    """Node 1 takes nothing. The first packet fills its buffer and stands in that of the router's output, which no
-    packet owns any more. Then one comes for nodes 1 and 2, and another one for node 2."""
-    return [
-        SetPacket(number=1, source=3, nodes=(1,), flits=DEPTH),
-        SetPacket(number=2, source=3, nodes=(1,), flits=DEPTH - 2),
+@pytest.mark.parametrize(("shut", "free"), [(1, 2), (2, 1)])
+def test_a_copy_that_waits_holds_no_other_output(shut, free):
+    """A node takes nothing. Two packets fill its buffer and stand in that of the router's output, which no packet owns
+    any more. Then one comes for that node and another one, and one for the other node alone."""
+    packets = [
+        SetPacket(number=1, source=3, nodes=(shut,), flits=DEPTH),
+        SetPacket(number=2, source=3, nodes=(shut,), flits=DEPTH - 2),
         SetPacket(number=3, source=0, nodes=(1, 2), flits=DEPTH, start=30),
-        SetPacket(number=4, source=3, nodes=(2,), flits=DEPTH, start=50),
+        SetPacket(number=4, source=3, nodes=(free,), flits=DEPTH, start=50),
     ]
-
-
-def test_a_copy_that_waits_holds_no_other_output():
-    seen = run(one_router(), behind_a_shut_node(), shut={1: SHUT})
-    assert seen.copies[4, 2][1] == seen.sent[4][0] + 5 + DEPTH - 1 < SHUT
-    # It has gone to node 1 in a pass of its own, and then to node 2.
-    assert SHUT < seen.copies[3, 1][0] < seen.copies[3, 2][0]
+    seen = run(one_router(), packets, shut={shut: SHUT})
+    assert seen.copies[4, free][1] == seen.sent[4][0] + 5 + DEPTH - 1 < SHUT
+    assert seen.copies[3, shut][0] > SHUT
+    # The first of its ports is its lead: it goes there, or waits for it, before it goes to the second.
+    assert (seen.copies[3, free][0] > SHUT) == (shut == 1)
 
 
 def test_a_copy_goes_where_there_is_room_while_another_output_is_taken():
