@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lanikai.sim.carried import pack
+from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.measure.hosts import open_programs, start_hosts
 
 from .host import Host
@@ -45,13 +46,33 @@ async def run_programs(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, A
 
         async def main(world: Any) -> Any:
             index = of_world[id(world)]
-            return await programs[index][1](hosts[index])
+            return await _returned(programs[index][1], hosts[index])
 
         values = await run_ranks(cluster.clock, opened, main)
     else:
         values = await _side_by_side(cluster, [program for _, program in programs], hosts)
+    ended = cluster.clock.cycle
+    for host, value in zip(hosts, values, strict=True):
+        try:
+            pack(value)
+        except UserError:
+            kind = type(value).__name__
+            raise UserError(
+                f"the program of host {host.node} returns a value that cannot come back from the simulation: {kind}; "
+                "return numbers, texts, lists, dictionaries or arrays"
+            ) from None
     data = base64.b64encode(pack(values)).decode()
-    return {"values": data, "program_cycles": cluster.clock.cycle - started}
+    return {"values": data, "program_cycles": ended - started}
+
+
+async def _returned(program: Callable[[Host], Awaitable[Any]], host: Host) -> Any:
+    """Run a program. Returns its value. Raises UserError if it ends the process, which is the simulator's."""
+    try:
+        return await program(host)
+    except SystemExit as error:
+        raise UserError(
+            f"the program of host {host.node} called sys.exit({error.code!r}): it ends by `return`, or by an exception"
+        ) from error
 
 
 async def _side_by_side(
@@ -63,7 +84,7 @@ async def _side_by_side(
 
     async def one(index: int) -> None:
         nonlocal left
-        values[index] = await programs[index](hosts[index])
+        values[index] = await _returned(programs[index], hosts[index])
         left -= 1
         if not left:
             ended.set()

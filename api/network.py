@@ -280,7 +280,13 @@ class NetworkRun:
             for point, some in zip(self.points, rows, strict=True)
             for row in some
         ]
-        return polars.DataFrame(listed, infer_schema_length=None)
+        frame = polars.DataFrame(listed, infer_schema_length=None)
+        # A latency that no point has is a column of numbers, too, so that frames of several runs can be joined.
+        empty = [name for name, kind in frame.schema.items() if kind == polars.Null]
+        whole = [name for name in empty if name.startswith("latency_") and "mean" not in name]
+        return frame.cast(
+            {name: polars.Int64 if name in whole else polars.Float64 for name in empty}  # type: ignore[arg-type]
+        )
 
     def __repr__(self) -> str:
         return f"<NetworkRun of {self.network.name}: {len(self.points)} points>"

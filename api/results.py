@@ -153,7 +153,7 @@ def _report(text: Mapping[str, Any], experiment: Experiment) -> Report:
     outcomes = [
         Outcome(
             point=Point(
-                label=_label(point["parameters"], experiment),
+                label=point.get("label") or _label(point["parameters"], experiment),
                 parameters=point["parameters"],
                 spec={},
                 published=point["published"],
@@ -185,6 +185,6 @@ def _report(text: Mapping[str, Any], experiment: Experiment) -> Report:
 
 
 def _label(parameters: Mapping[str, Any], experiment: Experiment) -> str:
-    """Words for a point whose label no file has: its parameters that are lists of flows, or else the first few."""
+    """Words for a point of an older file, which has no labels: its parameters of flows, or else the first few."""
     named = [key for key in parameters if declared(key, experiment.by_flow)] or list(parameters)[:3]
     return ", ".join(f"{key} {parameters[key]}" for key in named)

@@ -43,14 +43,20 @@ class HereConsole:
 
 @contextmanager
 def bars(labels: list[str], *, quiet: bool) -> Iterator[Callable[[int, float, str], None]]:
-    """Progress bars for a build and points with these labels, on the terminal; none if `quiet`, or without one."""
+    """Progress bars for a build and points with these labels, on the terminal; none if `quiet`. Without a
+    terminal the steps of the build are lines of standard error."""
     from lanikai.sim.experiments.framework.base import Point
     from lanikai.sim.experiments.framework.display import RunProgress
+    from lanikai.sim.experiments.framework.runner import BUILD
     from rich.console import Console
 
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet:
         yield lambda index, fraction, text: None
         return
     with RunProgress(console, [Point(label=label, parameters={}, spec={}) for label in labels]) as shown:
-        yield shown.report
+        if console.is_terminal:
+            yield shown.report
+            return
+        # In a pipe a build of minutes would look like a script that hangs. Points are the script's own to tell of.
+        yield lambda index, fraction, text: shown.report(index, fraction, text) if index == BUILD else None

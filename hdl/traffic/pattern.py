@@ -25,7 +25,7 @@ UNIFORM_BITS = 24
 def _transpose(node: int, nodes: int) -> int:
     side = math.isqrt(nodes)
     if side * side != nodes:
-        raise ConfigError(f"pattern transpose: nodes = {nodes}: a square number")
+        raise ConfigError(f"pattern transpose: nodes = {nodes}: must be a square number")
     row, column = divmod(node, side)
     return column * side + row
 

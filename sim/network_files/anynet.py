@@ -38,14 +38,17 @@ class Anynet(NetworkFormat):
         last = {"router": -1, "node": -1}
         line_of_last = {"router": 0, "node": 0}
         seen: dict[str, set[int]] = {"router": set(), "node": set()}
-        one: tuple[int, int] | None = None  # the latency of all links, and the line that has it first
+        one: tuple[int, int, str] | None = (
+            None  # the latency of all links, the line that has it first, its words
+        )
         for number, text in read_data_lines(path, "network =", ConfigError):
             (head, _), *others = _elements(path, number, text)
             if not others:
                 raise _bad(
                     path, number, f"{head[0]} {head[1]} alone", "neighbours follow, as in `router 0 node 0`"
                 )
-            for element, latency in [(head, 1), *others]:
+            for element, written in [(head, None), *others]:
+                latency = written or 1
                 if element[1] > last[element[0]]:
                     last[element[0]], line_of_last[element[0]] = element[1], number
                 seen[element[0]].add(element[1])
@@ -67,14 +70,13 @@ class Anynet(NetworkFormat):
                         f"line {latencies[pair][1]} has {latencies[pair][0]}, and a link has one",
                     )
                 latencies.setdefault(pair, (latency, number))
-                one = one or (latency, number)
+                words = f"{element[0]} {element[1]} with latency {latency}{'' if written else ' (none is written)'}"
+                one = one or (latency, number, words)
                 if latency != one[0]:
-                    raise _bad(
-                        path,
-                        number,
-                        f"latency {latency}",
-                        f"line {one[1]} has {one[0]}; all links here have one",
+                    right = (
+                        f"line {one[1]} has {one[2]}; all links here have the same one, those to nodes too"
                     )
+                    raise _bad(path, number, words, right)
                 if kinds == ["node", "router"]:
                     node, router = sorted((head, element))
                     before = homes.setdefault(node[1], (router[1], number))
@@ -113,8 +115,8 @@ class Anynet(NetworkFormat):
         )
 
 
-def _elements(path: Path, number: int, text: str) -> Iterator[tuple[_Element, int]]:
-    """Each element of a line, with the latency behind it (1 where there is none)."""
+def _elements(path: Path, number: int, text: str) -> Iterator[tuple[_Element, int | None]]:
+    """Each element of a line, with the latency behind it (None where there is none)."""
     words = text.split()
     at = 0
     while at < len(words):
@@ -127,7 +129,7 @@ def _elements(path: Path, number: int, text: str) -> Iterator[tuple[_Element, in
             found = f"{kind} {quoted(name)}" if name else f"{kind} without a number"
             raise _bad(path, number, found, f"a {kind}'s number, 0 to {_MOST[kind]}")
         at += 2
-        latency = 1
+        latency: int | None = None
         if at < len(words) and words[at] not in _MOST:
             given = whole(words[at], 1, 65)
             if given is None or at == 2:

@@ -11,6 +11,7 @@ import textwrap
 import time
 from pathlib import Path
 
+import polars
 import pytest
 
 import lanikai
@@ -104,6 +105,8 @@ def test_a_run_gives_frames_and_its_folder_can_be_loaded_again(tmp_path):
     run = lanikai.run("transfer", file="mine.py", message_bytes=512, out="out", quiet=True)
     print(run.ok, run.frame["messages"].item(), run.claims["holds"].to_list(), run.published.height)
     again = lanikai.load("out")
+    labels = [[outcome.point.label for outcome in one._report.outcomes] for one in (run, again)]
+    assert labels[0] == labels[1], labels
     print(again.frame.equals(run.frame), again.claims.equals(run.claims), again.parameters["message_bytes"])
     """
     done = script(tmp_path, text)
@@ -156,6 +159,11 @@ def test_a_network_gives_frames_of_points_classes_nodes_and_latencies():
     assert run.histogram.group_by("load", "seed").agg().height == 4
     again = network.run("neighbour", 0.4, cycles=2000, seed=2, quiet=True)
     assert again.frame["latency_mean_cycles"].item() == run.frame["latency_mean_cycles"][3]
+    full = network.run("uniform", 1.0, cycles=2000, quiet=True)
+    assert full.frame["saturated"].all() and full.frame["latency_mean_cycles"].to_list() == [None]
+    assert polars.concat([run.frame, full.frame]).height == 5, (
+        "a column without a value is one of numbers, too"
+    )
 
 
 @pytest.mark.parametrize(
@@ -306,6 +314,29 @@ def test_a_receive_for_which_nothing_is_sent_ends_at_once(tmp_path, first, told)
     assert len(lines) == len(told), done.stderr
     for line, expected in zip(lines, told, strict=True):
         assert line.startswith(expected.format(place=place)), done.stderr
+
+
+def test_what_cannot_end_a_program_is_told_with_its_host(tmp_path):
+    text = """
+    import lanikai, sys
+    async def leaves(host):
+        if host.node == 1:
+            sys.exit(3)
+    async def gives(host):
+        return (number for number in range(host.node))
+    cluster = lanikai.Cluster(nodes=2)
+    for program in (leaves, gives):
+        try:
+            cluster.run(program)
+        except lanikai.Error as error:
+            print(str(error).splitlines()[0].partition(" (log: ")[0])
+    """
+    done = script(tmp_path, text)
+    assert done.stdout.splitlines() == [
+        "UserError: the program of host 1 called sys.exit(3): it ends by `return`, or by an exception",
+        "UserError: the program of host 0 returns a value that cannot come back from the simulation: generator; return "
+        "numbers, texts, lists, dictionaries or arrays",
+    ], done.stderr
 
 
 FIRMWARE = """

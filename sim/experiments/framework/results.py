@@ -131,6 +131,7 @@ class Report:
             "build_cached": self.build_cached,
             "points": [
                 {
+                    "label": outcome.point.label,
                     "parameters": dict(outcome.point.parameters),
                     "results": dict(outcome.results),
                     "published": outcome.point.published and dict(outcome.point.published),

@@ -70,4 +70,6 @@ def __getattr__(name: str) -> Any:
     """The element types: INT, DOUBLE, DOUBLE_INT, ..."""
     if name in DATATYPES:
         return DATATYPES[name]
+    if name in ("COMM_WORLD", "COMM_SELF"):
+        raise AttributeError(f"MPI.{name}: ranks share a process here; take the `world` of each, `host.mpi`")
     raise AttributeError(f"MPI has no {name} here")

@@ -31,7 +31,7 @@ def test_wrong_patterns_are_one_line():
     names = ", ".join(sorted(PERMUTATIONS))
     with pytest.raises(ConfigError, match=rf"^pattern = 'spiral': one of {names}$"):
         permutation("spiral", 16)
-    with pytest.raises(ConfigError, match=r"^pattern transpose: nodes = 8: a square number$"):
+    with pytest.raises(ConfigError, match=r"^pattern transpose: nodes = 8: must be a square number$"):
         permutation("transpose", 8)
     with pytest.raises(ConfigError, match=r"^pattern shuffle: nodes = 9: a power of two$"):
         permutation("shuffle", 9)

@@ -119,7 +119,8 @@ WRONG = {
     ),
     "a12.anynet": (
         "router 0 node 0 2\nrouter 0 router 1",
-        "2: latency 1: line 1 has 2; all links here have one",
+        "2: router 1 with latency 1 (none is written): line 1 has node 0 with latency 2; all links here have the same "
+        "one, those to nodes too",
     ),
     "a13.anynet": (
         "router 0 router 1 2\nrouter 1 router 0 3",

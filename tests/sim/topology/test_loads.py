@@ -76,7 +76,7 @@ def test_loads_are_those_of_the_twins_ways(name, pattern):
 
 def test_patterns_are_those_of_the_sources():
     assert ("uniform", *PERMUTATIONS) == PATTERNS
-    with pytest.raises(ConfigError, match="pattern transpose: nodes = 8: a square number"):
+    with pytest.raises(ConfigError, match="pattern transpose: nodes = 8: must be a square number"):
         loads_of(network_named("ring(8)", ROUTER), "transpose")
 
 
@@ -104,7 +104,7 @@ def test_the_deadlock_check_has_channels_and_no_cycle():
     found = analyse("ring(8)", network_named("ring(8)", ROUTER), topology_named("ring(8)"))
     assert found.by_vl and found.channels > 16 and found.as_json()["deadlock_cycle"] is None
     assert [one.name for one in found.patterns] == [*PATTERNS]
-    assert found.patterns[1].refused == "nodes = 8: a square number"
+    assert found.patterns[1].refused == "nodes = 8: must be a square number"
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_the_command_prints_draws_and_writes(capsys, tmp_path):
         "none: no cycle among",
     ):
         assert line in text
-    assert "not transpose: nodes = 8: a square number" in text
+    assert "not transpose: nodes = 8: must be a square number" in text
     assert png.read_bytes().startswith(b"\x89PNG")
     found = json.loads(facts.read_text())
     assert found["diameter"] == 4 and found["bisection_links"] == 2 and found["routing"] == "ring"
@@ -174,7 +174,7 @@ def test_the_command_names_the_functions_with_a_choice(capsys):
         (["ring8", "--pattern", "unifrom"], "unknown pattern 'unifrom' (did you mean 'uniform'?)"),
         (
             ["ring8", "--pattern", "transpose", "--png", "x.png"],
-            "--pattern transpose: nodes = 8: a square number",
+            "--pattern transpose: nodes = 8: must be a square number",
         ),
         (["ring8", "--png", "no/folder/x.png"], "--png"),
         (["ring8", "--set", "allocator=separable,wavefront"], "one allocator"),
