@@ -146,7 +146,9 @@ def check(arguments: list[str], monkeypatch) -> None:
         monkeypatch.setattr("lanikai.sim.speed.report.earlier", lambda path: {})
         monkeypatch.setattr("lanikai.sim.speed.cases.BenchCase.system", stop)
         monkeypatch.setattr("lanikai.sim.speed.beside.find_program", lambda peer, named: Path(peer.name))
-        monkeypatch.setattr("lanikai.sim.experiments.framework.results.check_file", lambda path, what: None)
+        monkeypatch.setattr(
+            "lanikai.sim.experiments.framework.run_folder.check_file", lambda path, what: None
+        )
         with pytest.raises(Reached):
             program.app(arguments, prog_name="lanikai", standalone_mode=False)
     elif arguments[0] == "sweep":

@@ -440,6 +440,11 @@ ALONE = {
     ("monitors/axi4.py", "beat + 1"): ("Mux(over, 0, beat + 1)", "begins anew behind a burst's last beat"),
     ("monitors/axi4_lite.py", "count + 1"): ("count.eq(count + 1)", "of what is under way"),
     ("monitors/link.py", "count + step"): ("Mux(down, 0, count + step)", "of the credits of a VL"),
+    ("router/adaptive/port_loads.py", "count + self.written"): (
+        "range(config.link.vls * (config.output_buffer_flits + depth) + 1)",
+        "of flits whose credit is not back, as many as there are places for",
+    ),
+    ("router/adaptive/targets.py", "losses + 1"): ("m.Elif(self.comes & ~keeps)", "stands still at its end"),
     ("monitors/register_port.py", "waited + 1"): (
         "Mux(waited == self._most, waited",
         "stands still at its end",

@@ -208,7 +208,7 @@ def test_the_command_writes_tables_and_maps(tmp_path):
     done = subprocess.run([*command, *arguments], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     tables = {path.stem: polars.read_parquet(path) for path in (tmp_path / "r" / "tables").glob("*.parquet")}
-    assert sorted(tables) == ["latency", "links", "packets", "percentiles", "time_series"]
+    assert sorted(tables) == ["buffers", "latency", "links", "packets", "percentiles", "time_series"]
     for name, frame in tables.items():
         assert frame.columns[:2] == ["point", "seed"]
         assert polars.read_json(tmp_path / "r" / "tables" / f"{name}.json").columns == frame.columns

@@ -138,9 +138,9 @@ def test_zero_load_latency_of_destination_routing_is_the_formula(traffic):
 
 def test_bad_choices_are_refused_by_name():
     with pytest.raises(ConfigError) as error:
-        Router(BASE.replace(routing="west_first"))
+        Router(BASE.replace(routing="north_last"))
     assert (
-        str(error.value) == f"RouterConfig.routing = 'west_first': one of auto, {', '.join(sorted(ROUTING))}"
+        str(error.value) == f"RouterConfig.routing = 'north_last': one of auto, {', '.join(sorted(ROUTING))}"
     )
     with pytest.raises(ConfigError) as error:
         Router(MESH.replace(ports=4))

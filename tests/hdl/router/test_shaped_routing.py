@@ -9,6 +9,7 @@ from amaranth import Module
 from lanikai.hdl.config import ConfigError, LinkConfig, RouterConfig
 from lanikai.hdl.network_named import network_named
 from lanikai.hdl.router.routing import ROUTING
+from lanikai.hdl.router.routing.choice.direct import DirectBased
 from lanikai.hdl.router.routing.dragonfly import DragonflyRouting
 from lanikai.hdl.router.routing.flattened_butterfly import FlattenedButterflyRouting
 from lanikai.hdl.router.routing.hypercube import HypercubeRouting
@@ -154,7 +155,12 @@ MUTANTS = {
     ),
 }
 """For each function a network, a mutant, and pairs of nodes whose packets then wait for each other."""
-NAMES = sorted(name for name, function in ROUTING.items() if issubclass(function, ShapedRouting))
+NAMES = sorted(
+    name
+    for name, function in ROUTING.items()
+    if issubclass(function, ShapedRouting) and not issubclass(function, DirectBased)
+)
+"""The direct functions. Those that choose among ways stand in `test_routing_twin.py`."""
 
 
 def packet(*arguments, **more):

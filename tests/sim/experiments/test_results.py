@@ -68,7 +68,7 @@ def test_the_json_object_has_the_keys_that_scripts_rely_on():
     assert list(found["versions"]) == ["lanikai", "python", "amaranth", "cocotb", "verilator"]
     assert all(found["versions"].values())
     assert (found["cycles"], found["wall_seconds"], found["cycles_per_second"]) == (1000, 0.5, 2000.0)
-    keys = ["parameters", "results", "published", "tolerance", "within", "seed", "cycles"]
+    keys = ["label", "parameters", "results", "published", "tolerance", "within", "seed", "cycles"]
     assert [list(point) for point in found["points"]] == [keys, keys]
     assert [point["within"] for point in found["points"]] == [True, None]
     assert found["points"][1]["published"] is found["points"][1]["tolerance"] is None

@@ -290,7 +290,7 @@ def test_a_file_that_is_none(tmp_path):
         ("allocator=islip,islip", "one is named twice"),
         (
             "routing=tables",
-            "routing = 'tables': one of auto, dimension_order, dragonfly, duato, flattened_butterfly, ",
+            "routing = 'tables': one of auto, dimension_order, dragonfly, dragonfly_ugal, ",
         ),
         (("network=torus4x4", "routing=source"), "routes can deadlock, each waiting for the next: router "),
         ("routing=torus", "vl_selection = 'same': routing 'torus' chooses the VL: must be 'routing'"),

@@ -44,7 +44,7 @@ def sent_cycle(cluster):
 
 
 def test_the_named_program_is_the_one_that_runs(nic, monkeypatch):
-    monkeypatch.setattr(programs, "PROGRAMS", programs.PROGRAMS | {"dear": DearGm})
+    monkeypatch.setitem(programs.PROGRAMS, "dear", DearGm)
     usual, dear = Nodes("gm", nic), Nodes("dear", nic)
     assert sent_cycle(dear) > 2 * sent_cycle(usual)
     assert [type(part) for part in dear.watched[::2]] == [DearGm] * 2
