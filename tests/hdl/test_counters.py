@@ -255,6 +255,11 @@ TAKEN = {
         "test_a_message_longer_than_any_is_told_as_an_error_and_not_as_a_short_one",
         "flits=24",
     ),
+    ("traffic/arrivals.py", "one + amounts[name]"): (
+        "traffic/test_arrivals.py",
+        "test_sums_of_each_class_and_the_last_packet",
+        "whole >> NARROW[name]",
+    ),
     ("traffic/statistics.py", "rows = memory.Memory("): (
         "traffic/test_statistics.py",
         "test_tally_is_its_model",
@@ -482,6 +487,7 @@ def test_every_counter_is_taken_over_its_wrap_or_cannot_get_there():
         *(Router(preset(RouterConfig, "tiny", allocator=name)) for name in ALLOCATORS),
         *(Router(config) for config in (preset(RouterConfig, "tiny"), MANAGED)),
         *(block(traffic) for block in (TrafficNode, MessageNode, Measurement)),
+        TrafficNode(traffic.replace(watched=True)),
         RateServer(TREE),
     ]
     fragments = [Fragment.get(block, None) for block in blocks]
