@@ -39,7 +39,7 @@ class Cluster:
 
     - `preset`: `lanai4` (default), `lanai7`, `lanai41`, `via5`, `iba` or `tiny`.
     - `nodes`: how many hosts. `network`: the routers between them, a `lanikai.Network` or its topology; without it one
-      router joins them all.
+      router joins them all, at most 16. With it `nodes` may be left out.
     - `firmware`: the program of the cards: its name (`gm`, `work_queue`, `via`, `am`), or a `FirmwareProgram` class of
       the script's own.
     - `settings`: other fields of `lanikai.sim.systems.cluster.ClusterConfig`.
@@ -63,12 +63,18 @@ class Cluster:
                 hint = f" (did you mean {close[0]!r}?)" if close else ""
                 valid = ", ".join(ClusterConfig.model_fields)
                 raise UserError(f"Cluster: unknown setting {key!r}{hint}; valid: {valid}")
-        if nodes is not None:
-            settings["nodes"] = nodes
         if firmware is not None:
             settings["firmware"] = firmware if isinstance(firmware, str) else _named(firmware)
-        config = cluster_preset(preset, **settings)
-        self.config = config if network is None else config.on(_network(network, config))
+        if network is None:
+            if nodes is not None:
+                settings["nodes"] = nodes
+                _check_nodes(preset, settings)
+            self.config = cluster_preset(preset, **settings)
+        else:
+            config = cluster_preset(preset, **settings)
+            self.config = config.on(_network(network, config))
+            if nodes not in (None, self.config.nodes):
+                raise UserError(f"Cluster: nodes = {nodes}: the network has places for {self.config.nodes}")
 
     @property
     def nodes(self) -> int:
@@ -154,6 +160,16 @@ class Cluster:
         if not listed:
             raise UserError("programs: there is none; give one for at least one host")
         return listed
+
+
+def _check_nodes(preset: str, settings: Mapping[str, Any]) -> None:
+    """Raise UserError if one router has to join more nodes than a hop of a source route can name."""
+    link = settings["nic"].link if "nic" in settings else cluster_preset(preset).nic.link
+    nodes, most = settings["nodes"], 1 << link.hop_bits
+    if "chain" not in settings and isinstance(nodes, int) and nodes > most:
+        raise UserError(
+            f"Cluster: nodes = {nodes}: one router joins at most {most}; give a network, as in network='mesh8x8'"
+        )
 
 
 def _named(firmware: Any) -> str:

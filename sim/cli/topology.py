@@ -167,7 +167,7 @@ def _show(console: Console, analysis: Analysis) -> None:
         ),
         ("routing", f"{router.routing}, {router.link.vls} VLs"),
         *([("choice of ways", f"{', '.join(analysis.others)}, as routing")] if analysis.others else []),
-        ("diameter", f"{analysis.diameter} links{by_routes}"),
+        ("diameter", f"{analysis.diameter} link{'' if analysis.diameter == 1 else 's'}{by_routes}"),
         ("mean hops", "as routers choose" if mean is None else f"{mean:.3f} links, all pairs of nodes"),
         ("bisection", f"{'at most ' if known == 'at most' else ''}{links} links ({_KNOWN[known]})"),
         ("deadlock", verdict),

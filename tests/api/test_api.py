@@ -186,6 +186,14 @@ def test_a_network_gives_frames_of_points_classes_nodes_and_latencies():
         (lambda: lanikai.Cluster("lanai9"), "ClusterConfig: unknown preset 'lanai9'"),
         (lambda: lanikai.Cluster(node=2), "Cluster: unknown setting 'node' (did you mean 'nodes'?)"),
         (
+            lambda: lanikai.Cluster(nodes=20),
+            "Cluster: nodes = 20: one router joins at most 16; give a network, as in network='mesh8x8'",
+        ),
+        (
+            lambda: lanikai.Cluster(nodes=9, network="mesh4x5"),
+            "Cluster: nodes = 9: the network has places for 20",
+        ),
+        (
             lambda: lanikai.Cluster(firmware=3),
             "firmware program 'firmware' cannot be added: it is no subclass of",
         ),
