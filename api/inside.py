@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lanikai.sim.carried import pack
 from lanikai.sim.errors import UserError
 from lanikai.sim.experiments.measure.hosts import open_programs, start_hosts
+from lanikai.sim.inside.failures import remember_calls
 
 from .host import Host
 
@@ -24,6 +25,7 @@ RUN_PROGRAMS = "lanikai.api.inside:run_programs"
 async def run_programs(cluster: Cluster, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Start firmware and libraries, then the programs that the run brings along (`cluster.carried`). Returns when all
     have ended, with their values packed."""
+    remember_calls()
     carried = cluster.carried
     programs: Sequence[tuple[int, Callable[[Host], Awaitable[Any]]]] = carried["programs"]
     interface = spec["interface"]

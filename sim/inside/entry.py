@@ -15,7 +15,7 @@ from cocotb.triggers import Event
 from ..errors import SimulationError
 from .clock import Clock
 from .console import join_console, refuse_breakpoints
-from .failures import user_lines, watch_awaits
+from .failures import not_begun, user_lines, watch_awaits
 from .session import Session, load_coroutine
 
 __all__ = ["lanikai_run"]
@@ -74,6 +74,8 @@ async def lanikai_run(dut: Any) -> None:
         error = failures[0]
         text = " ".join(str(error).split()) or "no message"
         lines = error.lines if isinstance(error, SimulationError) and error.lines else user_lines(error)
+        held = not_begun()
+        lines = lines if set(held) & set(lines) else [*lines, *held]
         session.send({"error": text, "type": type(error).__name__, "lines": lines, **took})
         raise error  # cocotb writes the traceback and its verdict into the log
     session.send({"result": results[0], **took})

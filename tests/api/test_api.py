@@ -296,6 +296,25 @@ def test_all_ranks_of_mpi_run_one_program_each_with_its_host(tmp_path):
             ],
         ),
         (
+            "kept = host.mpi.isend(b'lost', 1)",
+            [
+                "isend() was called without await, so it did nothing",
+                '  File "{place}", line 6',
+                "    kept = host.mpi.isend(b'lost', 1)",
+            ],
+        ),
+        (
+            "kept = host.mpi.isend(b'lost', 1); await host.mpi.recv(source=1)",
+            [
+                "DeadlockError: deadlock: rank 0 waits in recv from rank 1, any tag, on world; rank 1 waits in recv ",
+                '  File "{place}", line 8, in main',
+                "    await host.mpi.recv(source=0)",
+                "isend() has not begun: was `await` forgotten?",
+                '  File "{place}", line 6',
+                "    kept = host.mpi.isend(b'lost', 1); ",
+            ],
+        ),
+        (
             "pass",
             [
                 "DeadlockError: deadlock: rank 0 waits in Finalize from rank 1, on world; rank 1 waits in recv from "
@@ -303,7 +322,7 @@ def test_all_ranks_of_mpi_run_one_program_each_with_its_host(tmp_path):
             ],
         ),
     ],
-    ids=["no await", "no send"],
+    ids=["no await", "no await of a kept call", "deadlock by it", "no send"],
 )
 def test_a_receive_for_which_nothing_is_sent_ends_at_once(tmp_path, first, told):
     text = f"""

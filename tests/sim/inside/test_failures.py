@@ -1,10 +1,11 @@
 """Lines of the user's in a failure, and calls that nobody awaits."""
 
+import sys
 import warnings
 
 import pytest
 from lanikai.sim.errors import SimulationError
-from lanikai.sim.inside.failures import user_lines, watch_awaits
+from lanikai.sim.inside.failures import not_begun, remember_calls, user_lines, watch_awaits
 
 
 def failing():
@@ -46,6 +47,41 @@ def test_a_call_without_await_is_a_failure_with_its_line():
     assert str(error) == "call() was called without await, so it did nothing"
     place, text = error.lines
     assert place.startswith(f'  File "{__file__}", line ') and text == "    call()"
+
+
+@pytest.fixture
+def remembered():
+    depth = sys.get_coroutine_origin_tracking_depth()
+    remember_calls()
+    yield
+    sys.set_coroutine_origin_tracking_depth(depth)
+
+
+def test_a_call_that_a_name_holds_is_told_with_the_line_that_made_it(remembered):
+    """The name, and so the coroutine, goes when its function has ended."""
+    told = []
+
+    def keeps():
+        kept = call()
+        assert kept
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        watch_awaits(told.append)
+        keeps()
+    [error] = told
+    assert str(error) == "call() was called without await, so it did nothing"
+    place, text = error.lines
+    assert place.startswith(f'  File "{__file__}", line ') and text == "    kept = call()"
+
+
+def test_calls_that_are_held_and_have_not_begun_are_found(remembered):
+    kept = call()
+    first, place, text = not_begun()
+    kept.close()
+    assert first == "call() has not begun: was `await` forgotten?"
+    assert place.startswith(f'  File "{__file__}", line ') and text == "    kept = call()"
+    assert not_begun() == []
 
 
 def test_a_call_of_ours_without_await_is_only_a_warning():
