@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanikai.sim.carried import unpack
-from lanikai.sim.errors import UserError
+from lanikai.sim.errors import SimulationError, UserError
 from lanikai.sim.extensions import registry
 from lanikai.sim.systems.cluster import ClusterConfig, cluster_preset
 
@@ -233,6 +233,12 @@ def _run(
             )
         except OSError as error:
             raise UserError(f"out = {str(out)!r} cannot be written: {error.strerror}") from None
+        except SimulationError as error:
+            if out is not None or error.lines:
+                raise
+            # The log that it names goes with the folder.
+            text = str(error).partition(" (log: ")[0]
+            raise SimulationError(f"{text} (out='DIR' keeps the log)") from None
         log = done.log.read_text(errors="replace")
     return ClusterRun(
         values=dict(zip(places, unpack(base64.b64decode(done.value["values"])), strict=True)),

@@ -45,7 +45,14 @@ def page() -> str:
             seen.add(call)
             lines.append(f"| {signature(call, function, wraps)} | {meaning(function)} |")
         lines.append("")
-    lines += ["## The module `MPI`", "", "| name | what it is |", "|---|---|"]
+    lines += [
+        "## The module `MPI`",
+        "",
+        "`from lanikai.sim.host.mpi import MPI`.",
+        "",
+        "| name | what it is |",
+        "|---|---|",
+    ]
     lines += [
         f"| {signature('MPI.' + name, getattr(MPI, name), None)} | {meaning(getattr(MPI, name))} |"
         for name in sorted(MPI.__all__)
