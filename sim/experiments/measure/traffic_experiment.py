@@ -40,12 +40,15 @@ class TrafficExperiment(Experiment):
         return traffic_tables(measured, network=system.network, traffic=system.traffic)
 
     def notes(self, parameters: Any, points: Sequence[Point]) -> Sequence[str]:
-        """The nodes that send nothing, as their pattern would have them send to themselves."""
+        """The nodes that send nothing, as their pattern would have them send to themselves; ways that are longer than
+        they need be."""
         found: dict[str, None] = {}
         for point in points:
             classes = [ClassSetup(**setup) for setup in point.spec["classes"]]
-            nodes = len(self.system(parameters, point).network.nodes)
-            found |= dict.fromkeys(silent_nodes(classes, nodes))
+            network = self.system(parameters, point).network
+            found |= dict.fromkeys(silent_nodes(classes, len(network.nodes)))
+            if "up*/down*" in (why := network.by_destination):
+                found[f"{why}; `lanikai topology` says how much throughput they leave"] = None
         return list(found)
 
     def more_plots(

@@ -89,6 +89,25 @@ def test_shuffle_on_8_nodes_says_that_6_send():
     assert notes == ["pattern 'shuffle': 6 of 8 nodes send; nodes 0, 7 would send to themselves"]
 
 
+@pytest.mark.parametrize("more", [(), ((3, 5),)])
+def test_ways_that_are_longer_than_they_need_be_are_told(tmp_path, more):
+    """Shortest ways round a ring of six could deadlock. Across a line of six there is one way."""
+    ring = ((router, router + 1) for router in range(5))
+    links = [*ring, *(((0, 5), *more) if more else ())]
+    file = tmp_path / "own.anynet"
+    file.write_text("".join(f"router {a} node {a} router {b}\n" for a, b in links) + "router 5 node 5\n")
+    experiment, parameters = NetworkLoad(), NetworkLoadParameters(network=str(file))
+    notes = experiment.notes(parameters, experiment.points(parameters, "quick"))
+    assert notes == (
+        [
+            "routing source: ways go up*/down*, as shortest ones could deadlock; `lanikai topology` says how much "
+            "throughput they leave"
+        ]
+        if more
+        else []
+    )
+
+
 def test_wrr_shares_takes_an_arbiter_that_has_tables_without_a_line_of_its_own(monkeypatch):
     class Mine(DeficitRoundRobinVlArbiter):
         """An arbiter of the user's."""
