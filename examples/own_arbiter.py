@@ -10,7 +10,7 @@ import lanikai
 class Highest(VlArbiter):
     """The highest VL first. The lower ones may wait for ever, so there is no bound of the wait."""
 
-    weighs, rests = False, True
+    rests = True
 
     @staticmethod
     def wait_bound(data_vls):

@@ -340,5 +340,7 @@ def test_output_buffers_hold_what_a_receiver_does_not_take(traffic):
 
 
 def test_an_unknown_arbiter_is_refused_by_name():
-    with pytest.raises(ConfigError, match=r"^RouterConfig\.vl_arbiter = 'lottery': one of deficit, fcfs, "):
-        Router(CONFIG.replace(vl_arbiter="lottery"))
+    with pytest.raises(
+        ConfigError, match=r"^RouterConfig\.vl_arbiter = 'no_such_arbiter': one of deficit, fcfs, "
+    ):
+        Router(CONFIG.replace(vl_arbiter="no_such_arbiter"))

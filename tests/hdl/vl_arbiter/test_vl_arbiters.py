@@ -220,5 +220,5 @@ def test_new_arbiter_is_one_class_and_one_line(monkeypatch):
 
 def test_unknown_arbiter_is_refused_with_the_valid_ones():
     with pytest.raises(ConfigError) as error:
-        make_vl_arbiter("lottery", vls=2)
-    assert str(error.value) == f"vl_arbiter = 'lottery': one of {', '.join(sorted(VL_ARBITERS))}"
+        make_vl_arbiter("no_such_arbiter", vls=2)
+    assert str(error.value) == f"vl_arbiter = 'no_such_arbiter': one of {', '.join(sorted(VL_ARBITERS))}"
