@@ -356,7 +356,7 @@ def test_what_cannot_end_a_program_is_told_with_its_host(tmp_path):
         try:
             cluster.run(program)
         except lanikai.Error as error:
-            print(str(error).splitlines()[0].partition(" (log: ")[0])
+            print(str(error).splitlines()[0].partition(" (out=")[0])
     """
     done = script(tmp_path, text)
     assert done.stdout.splitlines() == [
