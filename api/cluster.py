@@ -163,10 +163,14 @@ class Cluster:
 
 
 def _check_nodes(preset: str, settings: Mapping[str, Any]) -> None:
-    """Raise UserError if one router has to join more nodes than a hop of a source route can name."""
-    link = settings["nic"].link if "nic" in settings else cluster_preset(preset).nic.link
-    nodes, most = settings["nodes"], 1 << link.hop_bits
-    if "chain" not in settings and isinstance(nodes, int) and nodes > most:
+    """Raise UserError if one router of the preset has to join more nodes than a hop of a source route can name.
+
+    A setting that changes cards or routers is judged by `ClusterConfig` alone.
+    """
+    if settings.keys() & {"chain", "topology", "nic", "router"}:
+        return
+    nodes, most = settings["nodes"], 1 << cluster_preset(preset).nic.link.hop_bits
+    if isinstance(nodes, int) and nodes > most:
         raise UserError(
             f"Cluster: nodes = {nodes}: one router joins at most {most}; give a network, as in network='mesh8x8'"
         )
